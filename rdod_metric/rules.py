@@ -15,6 +15,7 @@ import math
 import numbers
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -23,6 +24,15 @@ VERSION = "0.2.0"
 
 BENCHMARK_NAME = "Reasoning Drift Onset Detection v0.2"
 """Name under which reports speak of the benchmark."""
+
+EXPANDED_VERSION = "0.3.0-preview"
+"""Version of the expanded release, whose cases come in contrast families."""
+
+EXPANDED_NAME = f"Reasoning Drift Onset Detection {EXPANDED_VERSION}"
+"""Name under which reports on the expanded release speak of it: its scores are never mixed with those of v0.2."""
+
+NEAR_NEIGHBOUR = "near_neighbour"
+"""Part of the `trajectory_structure` of the two members of a family that differ in one step, one of them sound."""
 
 OUTCOME_MODES = ("no_drift", "latent_drift", "recovered_drift", "visible_failure")
 """Final structural state of a trajectory."""
@@ -117,6 +127,10 @@ RELATIVE_ONSET_TOLERANCE = 1e-4
 _MAX_DIGITS = 9  # far beyond any trajectory, and below CPython's limit for int(str)
 _WHOLE = re.compile(rf"-?(?:0|[1-9][0-9]{{0,{_MAX_DIGITS - 1}}})(?:\.0+)?")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_STEP_KEYS = frozenset(("step", "text"))
+_ARRAY, _OBJECT, _INTEGER = (list, tuple), (dict, Mapping), (int, numbers.Integral)  # the plain types first: abstract ones are slow to ask
+_MEMBER = re.compile(r"(RDOD[0-9]+-[0-9]{3,})[a-z]")
 _BLANKS = " \t\r\n"
 _SHOWN_LENGTH = 80
 _CLOSE_MATCH_OPTIONS = 200  # above this, difflib costs more than the hint is worth
@@ -171,7 +185,10 @@ def shown(value: object) -> str:
     """
     if isinstance(value, str) and not value.strip(_BLANKS):
         return "a blank"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        text = f"a {type(value).__name__} too long to show"
     return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 4] + "..." + text[-1]
 
 
@@ -199,7 +216,9 @@ def nearest(value: object, options: Collection[str]) -> str:
         return same
     if len(names) > _CLOSE_MATCH_OPTIONS:
         return ""
-    return next(iter(difflib.get_close_matches(value.casefold()[:_SHOWN_LENGTH], names, n=1, cutoff=0.6)), "")
+    folded = {name.casefold(): name for name in reversed(names)}
+    close = difflib.get_close_matches(value.casefold()[:_SHOWN_LENGTH], folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else ""
 
 
 def attempt(problems: list[Problem], parse: Callable[..., T], *arguments: Any, default: Any = None) -> T | Any:
@@ -216,7 +235,9 @@ def attempt(problems: list[Problem], parse: Callable[..., T], *arguments: Any, d
 # ---------------------------------------------------------------- single values
 def is_blank(value: object) -> bool:
     """Tell whether a cell or a record's value stands for nothing: None, '', blanks, or a float NaN."""
-    return value is None or (isinstance(value, str) and not value.strip(_BLANKS)) or (isinstance(value, float) and math.isnan(value))
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def parse_label(value: object, column: str, vocabulary: Sequence[str]) -> str:
@@ -234,9 +255,17 @@ def parse_text(value: object, column: str) -> str:
     """Return a text that is not blank, unchanged; raise `Refused` (missing-value or invalid-text) otherwise."""
     if is_blank(value):
         raise Refused(Problem("missing-value", column, "a blank", "a text"))
-    if not isinstance(value, str):
-        raise Refused(Problem("invalid-text", column, shown(value), "a text"))
-    return value
+    if isinstance(value, str):
+        return value
+    raise Refused(Problem("invalid-text", column, shown(value), "a text"))
+
+
+def _as_float(value: numbers.Real) -> float:
+    """Return a number of any kind as a float, infinite where it has no room in one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def parse_whole_number(value: object, column: str) -> int | None:
@@ -252,10 +281,10 @@ def parse_whole_number(value: object, column: str) -> int | None:
         text = value.strip(_BLANKS)
         if _WHOLE.fullmatch(text):
             return int(text.partition(".")[0])
-    elif isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return int(value)
-    elif isinstance(value, numbers.Real) and not isinstance(value, bool) and float(value).is_integer():
-        return int(float(value))
+    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+        number = _as_float(value)
+        if number.is_integer() and abs(number) < 10**_MAX_DIGITS:
+            return int(number)
     raise Refused(Problem("invalid-number", column, shown(value), "a whole number such as 3, or a blank"))
 
 
@@ -285,7 +314,7 @@ def parse_constraint_id(value: object, column: str, constraints: int | None) -> 
 
 def parse_constraint_text(value: object, column: str, constraints: Sequence[str]) -> int | None:
     """Return the 1-based id of a constraint given by its exact text, None for `none`; raise `Refused`."""
-    if value == NONE:
+    if isinstance(value, str) and value.strip(_BLANKS) == NONE:
         return None
     if isinstance(value, str) and value in constraints:
         return constraints.index(value) + 1
@@ -305,10 +334,11 @@ def parse_fraction(value: object, column: str, code: str = "invalid-confidence")
         return None
     number = math.nan
     if isinstance(value, str):
-        if _DECIMAL.fullmatch(value.strip(_BLANKS)):
-            number = float(value.strip(_BLANKS))
+        text = value.strip(_BLANKS)
+        if _DECIMAL.fullmatch(text):
+            number = float(text)
     elif isinstance(value, numbers.Real) and not isinstance(value, bool):
-        number = float(value)
+        number = _as_float(value)
     if 0 <= number <= 1:
         return number
     percent = isinstance(value, str) and value.strip(_BLANKS).endswith("%") or 1 < number <= 100
@@ -322,24 +352,28 @@ class _BadJson(ValueError):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if twice := sorted({key for key in keys if keys.count(key) > 1}):
-        raise _BadJson(f"the key {shown(twice[0])} twice in one object")
-    return dict(pairs)
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise _BadJson(f"the key {shown(min(key for key, count in counts.items() if count > 1))} twice in one object")
+    return record
 
 
 def _not_json(word: str) -> Any:
     raise _BadJson(f"{word}, which is not JSON")
 
 
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_not_json)
+
+
 def parse_json(value: object, column: str, expected: str) -> Any:
     """Return what a JSON cell holds; raise `Refused` (invalid-json) with the position of the fault."""
     text = parse_text(value, column)
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
+        return _JSON.decode(text)
     except json.JSONDecodeError as error:
         found = f"{shown(text[max(error.pos - 10, 0) : error.pos + 20])} where JSON breaks at character {error.pos + 1} ({error.msg})"
-        hint = "; write the cell with json.dumps: JSON has double quotes only" if re.match(r"\s*[\[{]*\s*['\u2018\u201c\u201e]", text) else ""
+        hint = "; write the cell with json.dumps: JSON has double quotes only" if re.match(r"[\s\[{]*['\u2018\u201c\u201e]", text) else ""
     except _BadJson as error:
         found, hint = str(error), ""
     except (RecursionError, ValueError):  # nested beyond any record, or a number of thousands of digits
@@ -359,9 +393,20 @@ def _fault_of_text(text: object) -> str:
         return "a blank text"
     if "\0" in text:
         return "a NUL character"
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+    if not text.isascii() and _SURROGATE.search(text):
         return "half of a surrogate pair"
     return ""
+
+
+def _first_fault(texts: Sequence[Any]) -> tuple[int, str] | None:
+    """Return the number, from 1, and the fault of the first text that has one."""
+    try:
+        whole = "".join(texts)
+    except TypeError:  # not all of them are texts
+        whole = "\0"
+    if whole.isascii() and "\0" not in whole and all(map(str.strip, texts)):  # one look at all of them settles most
+        return None
+    return next(((number, fault) for number, text in enumerate(texts, 1) if (fault := _fault_of_text(text))), None)
 
 
 def check_constraints(value: object, column: str) -> tuple[str, ...]:
@@ -369,18 +414,18 @@ def check_constraints(value: object, column: str) -> tuple[str, ...]:
 
     They are one or more texts, none of them blank, `none` or a repetition of another.
     """
-    if not isinstance(value, list | tuple) or not value:
+    if not isinstance(value, _ARRAY) or not value:
         raise Refused(Problem("invalid-constraints", column, shown(value), _CONSTRAINTS))
-    for number, text in enumerate(value, 1):
-        if fault := _fault_of_text(text):
-            raise Refused(Problem("invalid-constraints", column, f"{fault} as constraint {number}", _CONSTRAINTS))
-        if text.strip() == NONE:
-            raise Refused(Problem("invalid-constraints", column, f"the word none as constraint {number}", "a text that can't be taken for none"))
+    if fault := _first_fault(value):
+        raise Refused(Problem("invalid-constraints", column, f"{fault[1]} as constraint {fault[0]}", _CONSTRAINTS))
     folded = [" ".join(text.casefold().split()) for text in value]
-    for number, text in enumerate(folded):
-        if text in folded[:number]:
-            found = f"constraint {number + 1} the same as constraint {folded.index(text) + 1}"
-            raise Refused(Problem("duplicate-constraint", column, found, "constraints that differ"))
+    if NONE in folded and (number := next((k for k, text in enumerate(value, 1) if text.strip() == NONE), None)):
+        raise Refused(Problem("invalid-constraints", column, f"the word none as constraint {number}", "a text that can't be taken for none"))
+    if len(set(folded)) < len(folded):
+        first: dict[str, int] = {}
+        twin, number = next((first[text], k) for k, text in enumerate(folded, 1) if first.setdefault(text, k) != k)
+        found = f"constraint {number} the same as constraint {twin}"
+        raise Refused(Problem("duplicate-constraint", column, found, "constraints that differ"))
     return tuple(value)
 
 
@@ -389,18 +434,20 @@ def check_trajectory(value: object, column: str) -> tuple[str, ...]:
 
     Each step is an object of `step` and `text` alone; steps are the integers 1, 2, 3, ...
     """
-    if not isinstance(value, list | tuple) or not value:
+    if not isinstance(value, _ARRAY) or not value:
         raise Refused(Problem("invalid-trajectory", column, shown(value), _TRAJECTORY))
     for number, step in enumerate(value, 1):
-        if not isinstance(step, Mapping) or set(step) != {"step", "text"}:
+        if not isinstance(step, _OBJECT) or step.keys() != _STEP_KEYS:
             keys = f"an object with the keys {', '.join(map(shown, step))}" if isinstance(step, Mapping) else shown(step)
             expected = _TRAJECTORY + ", each with exactly the keys step and text"
             raise Refused(Problem("invalid-trajectory", column, f"{keys} as entry {number}", expected))
-        if not isinstance(step["step"], numbers.Integral) or isinstance(step["step"], bool) or step["step"] != number:
-            raise Refused(Problem("invalid-trajectory", column, f"step {shown(step['step'])} as entry {number}", f"the integer {number}"))
-        if fault := _fault_of_text(step["text"]):
-            raise Refused(Problem("invalid-trajectory", column, f"{fault} as text of step {number}", _TRAJECTORY))
-    return tuple(step["text"] for step in value)
+        place = step["step"]
+        if not isinstance(place, _INTEGER) or isinstance(place, bool) or place != number:
+            raise Refused(Problem("invalid-trajectory", column, f"step {shown(place)} as entry {number}", f"the integer {number}"))
+    texts = [step["text"] for step in value]
+    if fault := _first_fault(texts):
+        raise Refused(Problem("invalid-trajectory", column, f"{fault[1]} as text of step {fault[0]}", _TRAJECTORY))
+    return tuple(texts)
 
 
 def parse_constraints(value: object, column: str = "constraints_json") -> tuple[str, ...]:
@@ -435,12 +482,16 @@ class Scenario(NamedTuple):
 
 
 class Gold(NamedTuple):
-    """A labelled case, as far as scoring needs it. `steps` and `constraints` are None where they are not known."""
+    """A labelled case, as far as scoring needs it. `steps` and `constraints` are None where they are not known.
+
+    `near_neighbour` marks the two members of a contrast family that differ in one step, one of them sound.
+    """
 
     scenario_id: str
     state: State
     steps: int | None = None
     constraints: int | None = None
+    near_neighbour: bool = False
 
 
 class Prediction(NamedTuple):
@@ -482,9 +533,12 @@ PREDICTED_NAMES: Names = {target: f"predicted_{target}" for target in TARGETS}
 """Column names of the five targets in predictions."""
 
 
-def state_rows(outcome_mode: Any, repair_outcome: Any = UNKNOWN) -> list[StateRow]:
+@functools.lru_cache(maxsize=1024)
+def state_rows(outcome_mode: Any, repair_outcome: Any = UNKNOWN) -> tuple[StateRow, ...]:
     """Return the rows of the table that these two labels leave open."""
-    return [row for row in STATE_TABLE if outcome_mode in (row.outcome_mode, UNKNOWN) and (repair_outcome is UNKNOWN or repair_outcome == row.repair_outcome)]
+    return tuple(
+        row for row in STATE_TABLE if outcome_mode in (row.outcome_mode, UNKNOWN) and (repair_outcome is UNKNOWN or repair_outcome == row.repair_outcome)
+    )
 
 
 def state_problems(state: State, names: Names = GOLD_NAMES, steps: int | None = None) -> list[Problem]:
@@ -568,6 +622,28 @@ def parse_scenario(row: Mapping[str, str], problems: list[Problem]) -> Scenario:
     )
 
 
+_recall = functools.lru_cache(maxsize=1 << 16, typed=True)  # for judgements of cells that come again and again in large files
+_state = _recall(State)
+
+
+@_recall
+def _parse_closed(steps: int | None, first_drift_step: Any, visible_failure_step: Any, *labels: Any) -> tuple[tuple[Any, ...], Any, Any, tuple[Problem, ...]]:
+    """Return a labelled row's labels, in the order of `VOCABULARIES`, its onset, its visible failure step and what is wrong with them."""
+    problems: list[Problem] = []
+    parsed = tuple(
+        attempt(problems, parse_label, label, column, vocabulary, default=UNKNOWN)
+        for label, (column, vocabulary) in zip(labels, VOCABULARIES.items(), strict=True)
+    )
+    onset = attempt(problems, parse_step, first_drift_step, "first_drift_step", steps, default=UNKNOWN)
+    visible = attempt(problems, parse_step, visible_failure_step, "visible_failure_step", steps, "visible-failure-out-of-bounds", default=UNKNOWN)
+    return parsed, onset, visible, tuple(problems)
+
+
+@_recall
+def _labelled_state_problems(state: State, steps: int | None) -> tuple[Problem, ...]:
+    return tuple(state_problems(state, {**GOLD_NAMES, "residual_constraint_id": "residual_constraint_failure"}, steps))
+
+
 def parse_labelled(row: Mapping[str, str], problems: list[Problem]) -> tuple[Scenario, Gold]:
     """Return a labelled row's inputs and targets, noting everything that breaks a rule in `problems`.
 
@@ -575,40 +651,52 @@ def parse_labelled(row: Mapping[str, str], problems: list[Problem]) -> tuple[Sce
     """
     scenario = parse_scenario(row, problems)
     steps = len(scenario.trajectory) or None
-    outcome, family, repair, source, severity, recommended = (
-        attempt(problems, parse_label, row[column], column, vocabulary, default=UNKNOWN) for column, vocabulary in VOCABULARIES.items()
-    )
-    onset = attempt(problems, parse_step, row["first_drift_step"], "first_drift_step", steps, default=UNKNOWN)
-    visible = attempt(problems, parse_step, row["visible_failure_step"], "visible_failure_step", steps, "visible-failure-out-of-bounds", default=UNKNOWN)
+    closed = [row[column] for column in VOCABULARIES]
+    labels, onset, visible, found = _parse_closed(steps, row["first_drift_step"], row["visible_failure_step"], *closed)
+    problems += found
+    outcome, family, repair, source, severity, recommended = labels
     residual, lost = (
         attempt(problems, parse_constraint_text, row[column], column, scenario.constraints, default=UNKNOWN) if scenario.constraints else UNKNOWN
         for column in ("residual_constraint_failure", "lost_constraint")
     )
-    state = State(outcome, onset, family, repair, residual)
-    problems += state_problems(state, {**GOLD_NAMES, "residual_constraint_id": "residual_constraint_failure"}, steps)
-    problems += _secondary_problems(row, state, source, severity, lost, visible)
+    state = _state(outcome, onset, family, repair, residual)
+    problems += _labelled_state_problems(state, steps)
+    problems += _text_problems(row, outcome, lost)
+    problems += _secondary_problems(outcome, onset, repair, source, severity, visible)
     if recommended is not UNKNOWN and outcome == "no_drift" and recommended != NONE:
         problems.append(Problem("inconsistent-state", "recommended_repair", recommended, "none, since outcome_mode is no_drift"))
-    problems += _audit_problems(row, steps, onset)
-    return scenario, Gold(scenario.scenario_id, state, steps, len(scenario.constraints) or None)
+    problems += _audit_problems(row["trajectory_length"], row["relative_onset_position"], row["annotation_confidence"], steps, onset)
+    return scenario, Gold(scenario.scenario_id, state, steps, len(scenario.constraints) or None, is_near_neighbour(row["trajectory_structure"]))
 
 
-def _secondary_problems(row: Mapping[str, str], state: State, source: Any, severity: Any, lost: Any, visible: Any) -> list[Problem]:
+def _text_problems(row: Mapping[str, str], outcome: Any, lost: Any) -> list[Problem]:
+    """Hold the free texts and the lost constraint against the outcome."""
+    problems: list[Problem] = []
+    for column in ("drift_mechanism", "repair_instruction"):
+        text = attempt(problems, parse_text, row[column], column, default=UNKNOWN)
+        if outcome == "no_drift" and text is not UNKNOWN and text.strip() != NONE:
+            problems.append(Problem("inconsistent-state", column, shown(text), "none, since outcome_mode is no_drift"))
+    attempt(problems, parse_text, row["trajectory_structure"], "trajectory_structure")
+    if outcome is not UNKNOWN and lost is not UNKNOWN:
+        drifts = state_rows(outcome)[0].drifts
+        if (lost is not None) is not drifts:
+            found = "none" if lost is None else shown(row["lost_constraint"])
+            expected = f"{'the constraint lost at the onset' if drifts else 'none'}, since outcome_mode is {outcome}"
+            problems.append(Problem("inconsistent-state", "lost_constraint", found, expected))
+    return problems
+
+
+@_recall
+def _secondary_problems(outcome: Any, onset: Any, repair: Any, source: Any, severity: Any, visible: Any) -> tuple[Problem, ...]:
     """Hold the secondary annotations against the state table."""
-    outcome, onset, _, repair, _ = state
     problems: list[Problem] = []
 
     def inconsistent(column: str, found: object, expected: str, code: str = "inconsistent-state") -> None:
         problems.append(Problem(code, column, "a blank" if found is None else str(found), expected))
 
-    for column in ("drift_mechanism", "repair_instruction"):
-        text = attempt(problems, parse_text, row[column], column, default=UNKNOWN)
-        if outcome == "no_drift" and text is not UNKNOWN and text.strip() != NONE:
-            inconsistent(column, shown(text), "none, since outcome_mode is no_drift")
-    attempt(problems, parse_text, row["trajectory_structure"], "trajectory_structure")
     rows = state_rows(outcome, repair) or state_rows(outcome)
     if outcome is UNKNOWN or not rows:
-        return problems
+        return ()
     said = outcome if repair is UNKNOWN else f"{outcome} with {repair}"
     corrected = {row_.corrected for row_ in rows}
     if source is not UNKNOWN and len(corrected) == 1 and (source != "not_applicable") not in corrected:
@@ -617,9 +705,6 @@ def _secondary_problems(row: Mapping[str, str], state: State, source: Any, sever
     drifts = rows[0].drifts
     if severity is not UNKNOWN and (severity != NONE) is not drifts:
         inconsistent("severity", severity, f"{'low, medium or high' if drifts else 'none'}, since outcome_mode is {outcome}")
-    if lost is not UNKNOWN and (lost is not None) is not drifts:
-        found = "none" if lost is None else shown(row["lost_constraint"])
-        inconsistent("lost_constraint", found, f"{'the constraint lost at the onset' if drifts else 'none'}, since outcome_mode is {outcome}")
     if visible is not UNKNOWN:
         if (visible is not None) is not rows[0].visible:
             expected = "the step of the failure" if rows[0].visible else "a blank"
@@ -627,29 +712,30 @@ def _secondary_problems(row: Mapping[str, str], state: State, source: Any, sever
         elif visible is not None and isinstance(onset, int) and visible < onset:
             expected = f"a step from the onset ({onset}) on"
             inconsistent("visible_failure_step", visible, expected, "visible-failure-out-of-bounds")
-    return problems
+    return tuple(problems)
 
 
-def _audit_problems(row: Mapping[str, str], steps: int | None, onset: Any) -> list[Problem]:
+@_recall
+def _audit_problems(trajectory_length: Any, relative_onset_position: Any, annotation_confidence: Any, steps: int | None, onset: Any) -> tuple[Problem, ...]:
     """Hold the derived and the audit columns against the trajectory and the onset."""
     problems: list[Problem] = []
-    length = attempt(problems, parse_whole_number, row["trajectory_length"], "trajectory_length", default=UNKNOWN)
+    length = attempt(problems, parse_whole_number, trajectory_length, "trajectory_length", default=UNKNOWN)
     if steps is not None and length is not UNKNOWN and length != steps:
-        problems.append(Problem("trajectory-length", "trajectory_length", shown(row["trajectory_length"]), f"{steps}, the number of steps"))
+        problems.append(Problem("trajectory-length", "trajectory_length", shown(trajectory_length), f"{steps}, the number of steps"))
     column = "relative_onset_position"
-    relative = attempt(problems, parse_fraction, row[column], column, "invalid-number", default=UNKNOWN)
+    relative = attempt(problems, parse_fraction, relative_onset_position, column, "invalid-number", default=UNKNOWN)
     if steps is not None and onset is not UNKNOWN and relative is not UNKNOWN:
         wanted = None if onset is None else round(onset / steps, 4)
         # the tolerance counts from the exact quotient; 1e-12 covers the float error of the difference
         near = relative is None if onset is None else relative is not None and abs(relative - onset / steps) <= RELATIVE_ONSET_TOLERANCE + 1e-12
         if not near:
             expected = "a blank, since there is no onset" if wanted is None else f"{wanted} (step {onset} of {steps})"
-            problems.append(Problem("relative-onset", column, shown(row[column]), expected))
+            problems.append(Problem("relative-onset", column, shown(relative_onset_position), expected))
     column = "annotation_confidence"
-    confidence = attempt(problems, parse_fraction, row[column], column, default=UNKNOWN)
+    confidence = attempt(problems, parse_fraction, annotation_confidence, column, default=UNKNOWN)
     if confidence is None:
         problems.append(Problem("missing-value", column, "a blank", "a number from 0 to 1"))
-    return problems
+    return tuple(problems)
 
 
 # ---------------------------------------------------------------- sets of records
@@ -660,6 +746,21 @@ def pairing_problems(gold: Mapping[str, Any], seen: Mapping[str, Any]) -> list[P
         for name in gold
         if name not in seen
     ]
+
+
+def contrast_family(scenario_id: str) -> str | None:
+    """Return the contrast family that a scenario's id names, or None.
+
+    >>> contrast_family("RDOD3-017b"), contrast_family("RDOD2-017")
+    ('RDOD3-017', None)
+    """
+    member = _MEMBER.fullmatch(scenario_id)
+    return member[1] if member else None
+
+
+def is_near_neighbour(trajectory_structure: object) -> bool:
+    """Tell whether a `trajectory_structure` marks a near neighbour."""
+    return isinstance(trajectory_structure, str) and NEAR_NEIGHBOUR in trajectory_structure
 
 
 def unknown_scenario(name: str, gold: Collection[str]) -> Problem:

@@ -4,12 +4,15 @@ Whatever is wrong inside a file ends as a `Problem` with the file, the physical 
 only a file that can't be opened raises `OSError`. Files are read as a stream.
 """
 
+import codecs
 import csv
+import hashlib
 import io
+import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from .rules import (
     CONFIDENCE,
@@ -53,8 +56,11 @@ _SIGNATURES = {
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
 }
+_PIECE = 1 << 20
 _EXPECTED_CSV = "CSV in UTF-8, with commas"
 csv.field_size_limit(2**31 - 1)
+
+T = TypeVar("T")
 
 
 class Row(NamedTuple):
@@ -62,6 +68,9 @@ class Row(NamedTuple):
 
     line: int
     cells: dict[str, Any]
+
+
+Watch = Callable[[Iterator[Row]], Iterable[Row]]
 
 
 class Case(NamedTuple):
@@ -128,7 +137,7 @@ class Table:
                 if header is None:
                     return
                 continue
-            if not any(cell.strip() for cell in cells):
+            if not (cells and cells[0].strip()) and not any(cell.strip() for cell in cells):
                 continue
             if header is None:
                 header = [cell.strip(" \t") for cell in cells]
@@ -136,12 +145,14 @@ class Table:
                     return
                 places = {column: header.index(column) for column in (*self.columns, *self.optional) if header.count(column) == 1}
                 unknown = dict.fromkeys((*self.columns, *self.optional), UNKNOWN)
+                complete = len(places) == len(header) == len(unknown)
                 continue
             count += 1
             if len(cells) != len(header):
                 self._check_width(cells, header, places, start)
                 continue
-            row = Row(start, {**unknown, **{column: cells[place] for column, place in places.items()}})
+            known = dict(zip(header, cells, strict=True)) if complete else {**unknown, **{column: cells[place] for column, place in places.items()}}
+            row = Row(start, known)
             if not "".join(cells).isascii():
                 self._check_letters(row)
             yield row
@@ -220,9 +231,9 @@ def _read_id(table: Table, row: Row, seen: dict[str, Any]) -> str | None:
     """Return a row's scenario id, noting a missing or repeated one; None if it can't be used."""
     problems: list[Problem] = []
     cell = attempt(problems, parse_text, row.cells["scenario_id"], "scenario_id")
-    for problem in problems:
-        table.add(problem, row.line)
     if cell is None:
+        for problem in problems:
+            table.add(problem, row.line)
         table.broken = True
         return None
     name: str = cell.strip()
@@ -233,19 +244,45 @@ def _read_id(table: Table, row: Row, seen: dict[str, Any]) -> str | None:
     return name
 
 
+def _labelled_rows(table: Table, watch: Watch) -> Iterator[Case]:
+    seen: dict[str, int] = {}
+    for row in watch(table.rows()):
+        scenario_id = _read_id(table, row, seen) or ""
+        problems: list[Problem] = []
+        plain = scenario_id and scenario_id == row.cells["scenario_id"]  # as nearly always: then nothing has to be put right
+        scenario, gold = parse_labelled(row.cells if plain else {**row.cells, "scenario_id": UNKNOWN}, problems)
+        for problem in problems:
+            table.add(problem, row.line, scenario_id)
+        yield Case(row, scenario, gold) if plain else Case(row, scenario._replace(scenario_id=scenario_id), gold._replace(scenario_id=scenario_id))
+
+
 def read_cases(path: Path, name: str = "") -> tuple[list[Case], list[Problem]]:
     """Return the cases of a labelled file and all its problems. Only without problems are the cases complete."""
     table = Table(path, LABELLED_COLUMNS, name=name)
-    cases: list[Case] = []
-    seen: dict[str, int] = {}
-    for row in table.rows():
-        scenario_id = _read_id(table, row, seen) or ""
-        problems: list[Problem] = []
-        scenario, gold = parse_labelled({**row.cells, "scenario_id": UNKNOWN}, problems)
-        for problem in problems:
-            table.add(problem, row.line, scenario_id)
-        cases.append(Case(row, scenario._replace(scenario_id=scenario_id), gold._replace(scenario_id=scenario_id)))
-    return cases, table.problems
+    return list(_labelled_rows(table, iter)), table.problems
+
+
+def read_gold(path: Path, name: str = "", *, keep: Callable[[Case], T] | None = None, watch: Watch = iter) -> tuple[dict[str, Gold], list[T], list[Problem]]:
+    """Read a labelled file for scoring, without holding its texts.
+
+    Args:
+        path: the file.
+        name: how findings call it.
+        keep: what else to keep of each case; nothing without it.
+        watch: wraps the rows as they come, for instance in a progress bar.
+
+    Returns:
+        The gold records by scenario id in file order, what `keep` gave in the same order, and all problems
+        of the file. Only without problems are the first two complete.
+    """
+    table = Table(path, LABELLED_COLUMNS, name=name)
+    gold: dict[str, Gold] = {}
+    kept: list[T] = []
+    for case in _labelled_rows(table, watch):
+        gold[case.gold.scenario_id] = case.gold
+        if keep is not None and not table.problems:
+            kept.append(keep(case))
+    return gold, kept, table.problems
 
 
 def read_blind(path: Path, name: str = "") -> tuple[list[tuple[Row, Scenario]], list[Problem]]:
@@ -263,6 +300,21 @@ def read_blind(path: Path, name: str = "") -> tuple[list[tuple[Row, Scenario]], 
     return rows, table.problems
 
 
+def file_sha256(path: Path) -> str:
+    """Return `text_sha256` of a file of any size, read in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
+        rest = b""
+        while piece := file.read(_PIECE):
+            piece = rest + piece
+            rest = b"\r" if piece.endswith(b"\r") else b""  # the LF that belongs to it may begin the next piece
+            digest.update(piece.removesuffix(rest).replace(b"\r\n", b"\n"))
+        digest.update(rest)
+    return digest.hexdigest()
+
+
 class Submission(NamedTuple):
     """A prediction file as it was read.
 
@@ -277,30 +329,31 @@ class Submission(NamedTuple):
     invalid: list[Problem]
 
 
-def read_predictions(path: Path, gold: Mapping[str, Gold], name: str = "", invalid: Literal["error", "incorrect"] = "error") -> Submission:
+def read_predictions(path: Path, gold: Mapping[str, Gold], name: str = "", invalid: Literal["error", "incorrect"] = "error", watch: Watch = iter) -> Submission:
     """Read a prediction file and hold it against `gold`.
 
     With `invalid="incorrect"` an answer that breaks a rule, or that is missing, counts as wrong on every
     target; files that can't be paired with gold (columns, ids, broken rows) are refused all the same.
+    `watch` wraps the rows as they come, for instance in a progress bar.
     """
     table = Table(path, PREDICTION_COLUMNS, optional=[CONFIDENCE], ordered=False, name=name)
     predictions: dict[str, Prediction] = {}
     wrong: list[Problem] = []
     seen: dict[str, int] = {}
-    targets = PREDICTION_COLUMNS[1:]
-    for row in table.rows():
+    targets = operator.itemgetter(*PREDICTION_COLUMNS[1:])
+    for row in watch(table.rows()):
         scenario_id = _read_id(table, row, seen)
         case = gold.get(scenario_id) if scenario_id is not None else None
         if scenario_id is not None and case is None:
             table.add(unknown_scenario(scenario_id, gold), row.line)
         steps, constraints = (case.steps, case.constraints) if case else (None, None)
-        state, found = parse_target_cells(tuple(row.cells[column] for column in targets), steps, constraints)
+        state, found = parse_target_cells(targets(row.cells), steps, constraints)
         problems = list(found)
         confidence = attempt(problems, parse_fraction, row.cells[CONFIDENCE], CONFIDENCE)
         for problem in problems:
             table.add(problem, row.line, scenario_id or "")
-        if case and scenario_id is not None:
-            predictions[scenario_id] = Prediction(scenario_id, None) if problems else Prediction(scenario_id, state, confidence)
+        if case:
+            predictions[case.scenario_id] = Prediction(case.scenario_id, None) if problems else Prediction(case.scenario_id, state, confidence)
     if not table.broken:
         for problem in pairing_problems(gold, seen):
             table.add(problem)
@@ -315,7 +368,7 @@ def read_rationales(path: Path, scenario_ids: Iterable[str], name: str = "") -> 
     """Return what is wrong with a file of rationales: it has exactly one for each labelled row."""
     table = Table(path, RATIONALE_COLUMNS, name=name)
     seen: dict[str, int] = {}
-    wanted = list(scenario_ids)
+    wanted = dict.fromkeys(scenario_ids)
     for row in table.rows():
         scenario_id = _read_id(table, row, seen)
         if scenario_id is not None and scenario_id not in wanted:

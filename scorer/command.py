@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,6 +13,8 @@ from rdod_metric.rules import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
 """Root of the repository that holds this command."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # would break a finding's line, or reach the terminal as a command
 
 VALID, FINDINGS, UNABLE = 0, 1, 2
 """Exit statuses: all is well; something is wrong inside a file; the command could not do its work."""
@@ -28,7 +31,7 @@ def run(main: Callable[[], int]) -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         status = main()
-        sys.stdout.flush()
+        print(end="", flush=True)
     except Unable as error:
         print(f"error: {error}", file=sys.stderr)
         status = UNABLE
@@ -57,15 +60,24 @@ def existing_file(text: str) -> Path:
     return path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file (UTF-8, LF) whole or not at all, making its folder; raise `Unable` if it can't be written."""
-    if path.is_dir():
-        raise Unable(f"can't write {path}: it is a folder")
+def check_output(path: Path, *inputs: Path) -> None:
+    """Raise `Unable` before any work is done if an output can't be written, or would overwrite an input."""
+    if path.exists() and not path.is_file():
+        raise Unable(f"can't write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
+    if path.exists() and any(path.samefile(file) for file in inputs):
+        raise Unable(f"can't write {path}: it is an input of this command")
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file (text as UTF-8, LF) whole or not at all, making its folder; raise `Unable` if it can't be written."""
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise Unable(f"can't write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
     handle = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8", newline="\n") as handle:
-            handle.write(text)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+            handle.write(content.encode() if isinstance(content, str) else content)
         with contextlib.suppress(OSError):
             os.chmod(handle.name, path.stat().st_mode if path.exists() else 0o666 & ~_umask())
         os.replace(handle.name, path)
@@ -87,7 +99,8 @@ def _umask() -> int:
 def finding_line(problem: Problem) -> str:
     """Return a finding as one line: `file:line: column: message [code]`."""
     place = f"{problem.file}:{problem.line}" if problem.line is not None else problem.file
-    return f"{place}: {problem.column}: {problem.message} [{problem.code}]"
+    line = f"{place}: {problem.column}: {problem.message} [{problem.code}]"
+    return _CONTROL.sub(lambda letter: repr(letter[0])[1:-1], line)
 
 
 def print_findings(problems: Sequence[Problem], output_format: str = "text") -> int:
