@@ -10,24 +10,49 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rdod_metric.rules import INPUT_COLUMNS, Gold, Problem, Scenario, lf_bytes, text_sha256
+from rdod_metric.rules import EXPANDED_VERSION, INPUT_COLUMNS, VERSION, Gold, Problem, Scenario, contrast_family, lf_bytes, text_sha256
 from rdod_metric.schema import build_schema
 from rdod_metric.tables import Case, Row, read_blind, read_cases, read_predictions, read_rationales
-from scorer.command import ROOT, existing_file, print_findings, run
+from scorer.command import ROOT, Unable, existing_file, print_findings, run
+from scorer.families import family_problems, stray_problems
 
 SPLITS = ("train", "dev", "test")
 """The labelled splits of a release."""
 
+
+class Release(NamedTuple):
+    """A release of the data, and where its files are."""
+
+    name: str
+    version: str
+    folder: str
+    rationales: str
+
+    @property
+    def labelled(self) -> tuple[str, ...]:
+        """Return the labelled files, in the order of `SPLITS`."""
+        return tuple(f"{self.folder}/{split}.csv" for split in SPLITS)
+
+    @property
+    def blind(self) -> str:
+        """Return the file of test's inputs."""
+        return f"{self.folder}/test_blind.csv"
+
+
+SEED = Release("v0.2", VERSION, "data", "annotations/rationales.csv")
+"""The release of the official leaderboards."""
+
+EXPANDED = Release("expanded", EXPANDED_VERSION, "data/expanded", "annotations/expanded_rationales.csv")
+"""The release of contrast families, a preview."""
+
+RELEASES = (SEED, EXPANDED)
+
 REQUIRED_FILES = (
-    "data/train.csv",
-    "data/dev.csv",
-    "data/test.csv",
-    "data/test_blind.csv",
-    "annotations/rationales.csv",
+    *(name for release in RELEASES for name in (*release.labelled, release.blind, release.rationales)),
     "baseline/baseline.py",
     "baseline/example_predictions.csv",
     "scorer/score.py",
@@ -47,7 +72,9 @@ def _folded(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def overlap_problems(files: Mapping[str, Sequence[tuple[Row, Scenario]]]) -> list[Problem]:
-    """Find scenarios that stand twice: an id in two files, a trajectory anywhere, a task in two files.
+    """Find scenarios that stand twice: an id in two files, a trajectory anywhere, a task in two files or in two families.
+
+    The members of a contrast family share their task; that they lie in one file is a rule of families.
 
     Args:
         files: the rows of each file, by the file's name.
@@ -77,7 +104,7 @@ def overlap_problems(files: Mapping[str, Sequence[tuple[Row, Scenario]]]) -> lis
                 if not any(key[1]):
                     continue
                 twin = first.setdefault(key, (name, row, scenario))
-                if twin[2] is not scenario and (kind == "trajectory" or twin[0] != name):
+                if twin[2] is not scenario and (kind == "trajectory" or not _may_share_task(twin[2], scenario, same_file=twin[0] == name)):
                     twins[kind] = twin
             if twins:
                 other, line, known = next(iter(twins.values()))
@@ -96,15 +123,24 @@ def overlap_problems(files: Mapping[str, Sequence[tuple[Row, Scenario]]]) -> lis
     return problems
 
 
+def _may_share_task(one: Scenario, other: Scenario, *, same_file: bool) -> bool:
+    families = contrast_family(one.scenario_id), contrast_family(other.scenario_id)
+    return families[0] == families[1] if any(families) else same_file
+
+
+def _between(files: Mapping[str, Sequence[Case]], known: Sequence[Problem]) -> list[Problem]:
+    """Return the problems between the rows of labelled files; `known` are those of single rows."""
+    return overlap_problems({name: [(case.row, case.scenario) for case in cases] for name, cases in files.items()}) + family_problems(files, known)
+
+
 def validate_labelled(paths: Sequence[Path]) -> list[Problem]:
     """Return the problems of labelled files and those between them."""
     problems: list[Problem] = []
-    files: dict[str, list[tuple[Row, Scenario]]] = {}
+    files: dict[str, list[Case]] = {}
     for path in paths:
-        cases, found = read_cases(path)
+        files[str(path)], found = read_cases(path)
         problems += found
-        files[str(path)] = [(case.row, case.scenario) for case in cases]
-    return problems + overlap_problems(files)
+    return problems + _between(files, problems)
 
 
 def validate_predictions(path: Path, gold_path: Path) -> list[Problem]:
@@ -122,20 +158,20 @@ def gold_by_id(cases: Iterable[Case]) -> dict[str, Gold]:
 def _read_json(root: Path, name: str) -> tuple[Any, list[Problem]]:
     try:
         return json.loads((root / name).read_text(encoding="utf-8")), []
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return None, [Problem("invalid-json", "file", str(error), "JSON in UTF-8", file=name, line=getattr(error, "lineno", None))]
 
 
-def _blind_problems(test: Sequence[Case], blind: Sequence[tuple[Row, Scenario]]) -> list[Problem]:
-    """Hold the blind split against test: the same cells in the same order."""
-    name = "data/test_blind.csv"
+def _blind_problems(test: Sequence[Case], blind: Sequence[tuple[Row, Scenario]], release: Release) -> list[Problem]:
+    """Hold the blind split of a release against its test: the same cells in the same order."""
+    name, labelled = release.blind, release.labelled[-1]
     problems: list[Problem] = []
     if len(test) != len(blind):
-        problems.append(Problem("blind-mismatch", "rows", f"{len(blind)} rows", f"{len(test)}, as in data/test.csv", file=name))
+        problems.append(Problem("blind-mismatch", "rows", f"{len(blind)} rows", f"{len(test)}, as in {labelled}", file=name))
     for case, (row, _) in zip(test, blind, strict=False):  # the lengths are compared above
         for column in INPUT_COLUMNS:
             if _lf(row.cells[column]) != _lf(case.row.cells[column]):
-                found = f"another {column} than in data/test.csv:{case.row.line}"
+                found = f"another {column} than in {labelled}:{case.row.line}"
                 problems.append(
                     Problem(
                         "blind-mismatch",
@@ -182,30 +218,42 @@ def _schema_problems(root: Path) -> list[Problem]:
 
 
 def validate_repository(root: Path) -> list[Problem]:
-    """Return everything that keeps a repository from being published; file names are relative to `root`."""
-    problems = [Problem("missing-file", "file", "no such file", "every published file", file=name) for name in REQUIRED_FILES if not (root / name).is_file()]
-    if problems:
-        return problems
+    """Return everything that keeps a repository from being published; file names are relative to `root`.
+
+    What is missing is named, and the rest is checked all the same.
+    """
+    if not root.is_dir():
+        raise Unable(f"no such folder: {root}")
+    missing = {name for name in REQUIRED_FILES if not (root / name).is_file()}
+    problems = [Problem("missing-file", "file", "no such file", "every published file", file=name) for name in REQUIRED_FILES if name in missing]
     files: dict[str, list[Case]] = {}
-    for split in SPLITS:
-        name = f"data/{split}.csv"
-        files[name], found = read_cases(root / name, name)
-        problems += found
-    blind, found = read_blind(root / "data/test_blind.csv", "data/test_blind.csv")
-    problems += found
-    problems += overlap_problems({name: [(case.row, case.scenario) for case in cases] for name, cases in files.items()})
-    problems += _blind_problems(files["data/test.csv"], blind)
-    labelled = [case.scenario.scenario_id for cases in files.values() for case in cases]
-    problems += read_rationales(root / "annotations/rationales.csv", labelled, "annotations/rationales.csv")
-    gold = gold_by_id(files["data/test.csv"])
-    example = "baseline/example_predictions.csv"
-    problems += read_predictions(root / example, gold, example).problems
-    rows = {name: len(cases) for name, cases in files.items()} | {
-        "data/test_blind.csv": len(blind),
-        "annotations/rationales.csv": len(labelled),
-        example: len(gold),
-    }
-    return problems + _manifest_problems(root, rows) + _schema_problems(root)
+    rows: dict[str, int] = {}
+    for name in (name for release in RELEASES for name in release.labelled):
+        if name not in missing:
+            files[name], found = read_cases(root / name, name)
+            problems += found
+            rows[name] = len(files[name])
+    problems += _between(files, problems) + stray_problems({name: files[name] for name in EXPANDED.labelled if name in files})
+    for release in RELEASES:
+        test, name = files.get(release.labelled[-1]), release.blind
+        if name not in missing:
+            blind, found = read_blind(root / name, name)
+            rows[name] = len(blind)
+            problems += found + (_blind_problems(test, blind, release) if test is not None else [])
+        name = release.rationales
+        if not missing & {name, *release.labelled}:
+            labelled = [case.scenario.scenario_id for file in release.labelled for case in files[file] if case.scenario.scenario_id]
+            rows[name] = len(labelled)
+            problems += read_rationales(root / name, labelled, name)
+    test, name = files.get(SEED.labelled[-1]), "baseline/example_predictions.csv"
+    if name not in missing and test is not None:
+        rows[name] = len(test)
+        problems += read_predictions(root / name, gold_by_id(test), name).problems
+    if "manifest.json" not in missing:
+        problems += _manifest_problems(root, rows)
+    if "schema.json" not in missing:
+        problems += _schema_problems(root)
+    return problems
 
 
 # ---------------------------------------------------------------- the command

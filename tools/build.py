@@ -6,20 +6,26 @@ the data or something stale under --check, 2 the command could not do its work.
 """
 
 import argparse
+import hashlib
 import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from baseline.baseline import heuristic, prediction_csv
-from rdod_metric.rules import VERSION, Problem
+from rdod_metric.rules import VERSION, Problem, lf_bytes
 from rdod_metric.schema import build_schema
 from rdod_metric.tables import RATIONALE_COLUMNS, Table, read_blind
 from scorer.command import ROOT, VALID, print_findings, run, write_whole
-from scorer.validate import SPLITS, file_entry, validate_labelled
+from scorer.validate import RELEASES, SPLITS, file_entry, validate_labelled
+from tools.card import dataset_infos, front_matter, with_front_matter
+from tools.croissant import croissant
+from tools.typed import Tables, parquet_files, read_tables
 
 STATUS = {
     "status": "structured_reasoning_state_seed",
@@ -54,15 +60,24 @@ def example_predictions(root: Path) -> bytes:
     return prediction_csv([heuristic(scenario) for _, scenario in rows]).encode()
 
 
-def manifest(root: Path, example: bytes) -> dict[str, Any]:
-    """Return the manifest: version, status flags, and rows, bytes and SHA-256 of every file of rows."""
+def held_out_domains(tables: Tables) -> list[str]:
+    """Return the domains of the expanded test that no row of the expanded train or dev has."""
+    train, dev, test = (set(tables[f"expanded/{split}"]["domain"].to_pylist()) for split in SPLITS)
+    return sorted(test - train - dev)
+
+
+def manifest(root: Path, example: bytes, tables: Tables, parquet: Files) -> dict[str, Any]:
+    """Return the manifest: versions, status flags, and rows, bytes and SHA-256 of every file of rows."""
     entries = {}
-    for name in (*(f"data/{split}.csv" for split in SPLITS), "data/test_blind.csv"):
-        rows = sum(1 for _ in Table(root / name, ["scenario_id"]).rows())
-        entries[name] = file_entry((root / name).read_bytes(), rows)
-    name = "annotations/rationales.csv"
-    entries[name] = file_entry((root / name).read_bytes(), sum(1 for _ in Table(root / name, RATIONALE_COLUMNS).rows()))
+    for release in RELEASES:
+        for name in (*release.labelled, release.blind):
+            entries[name] = file_entry((root / name).read_bytes(), sum(1 for _ in Table(root / name, ["scenario_id"]).rows()))
+        name = release.rationales
+        entries[name] = file_entry((root / name).read_bytes(), sum(1 for _ in Table(root / name, RATIONALE_COLUMNS).rows()))
     entries["baseline/example_predictions.csv"] = file_entry(example, entries["data/test_blind.csv"]["rows"])
+    for name, content in parquet.items():
+        rows = entries[name.replace(".parquet", ".csv")]["rows"]
+        entries[name] = {"rows": rows, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     return {
         "name": "reasoning-drift-onset-detection-v0.2",
         "publisher": "Clarus Invariant",
@@ -70,28 +85,40 @@ def manifest(root: Path, example: bytes) -> dict[str, Any]:
         "version": VERSION,
         "license": "MIT",
         "canary": CANARY,
-        "checksums": "rows, bytes and sha256 of text files are those of their text with LF line ends",
+        "checksums": "rows, bytes and sha256 of text files are those of their text with LF line ends, and of Parquet files those of the file",
         **STATUS,
+        "releases": {release.name: {"version": release.version, "folder": release.folder} for release in RELEASES},
+        "held_out_domains": held_out_domains(tables),
         "files": entries,
     }
 
 
 def generated(root: Path) -> dict[str, bytes]:
-    """Return the content of every generated file, by its name relative to `root`."""
+    """Return the content of every generated file, by its name relative to `root`. Of the card, the text is what is there."""
     example = example_predictions(root)
+    tables = read_tables(root)
+    parquet = parquet_files(root, tables)
+    data = {f"data/{file}.csv": lf_bytes((root / f"data/{file}.csv").read_bytes()) for file in tables} | parquet
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    card = (root / "README.md").read_text(encoding="utf-8") if (root / "README.md").is_file() else ""
     return {
+        **parquet,
+        "README.md": with_front_matter(card, front_matter(tables)).encode(),
+        "dataset_infos.json": as_json(dataset_infos(tables)),
+        "croissant.json": as_json(croissant(tables, data, citation)),
         "schema.json": as_json(build_schema()),
         "baseline/example_predictions.csv": example,
-        "manifest.json": as_json(manifest(root, example)),
+        "rdod_metric/test.csv": data["data/test.csv"],
+        "manifest.json": as_json(manifest(root, example, tables, parquet)),
     }
 
 
 def stale(root: Path, files: Files) -> list[Problem]:
-    """Return a problem for every generated file whose committed content is another, line ends aside."""
+    """Return a problem for every generated file whose committed content is another, line ends of text aside."""
     problems = []
     for name, content in files.items():
         path = root / name
-        if not path.is_file() or path.read_bytes().replace(b"\r\n", b"\n") != content:
+        if not path.is_file() or content not in (present := path.read_bytes(), lf_bytes(present)):
             found = "other content than would be built" if path.is_file() else "no such file"
             problems.append(Problem("stale-file", "file", found, "what make build writes", file=name))
     return problems
@@ -99,8 +126,8 @@ def stale(root: Path, files: Files) -> list[Problem]:
 
 def data_problems(root: Path) -> list[Problem]:
     """Return what keeps the CSV files from being built on."""
-    problems = validate_labelled([root / f"data/{split}.csv" for split in SPLITS])
-    return problems + read_blind(root / "data/test_blind.csv")[1]
+    problems = validate_labelled([root / name for release in RELEASES for name in release.labelled])
+    return problems + [problem for release in RELEASES for problem in read_blind(root / release.blind)[1]]
 
 
 def main() -> int:
@@ -115,7 +142,7 @@ def main() -> int:
     if arguments.check:
         return print_findings(problems)
     for problem in problems:
-        write_whole(ROOT / problem.file, files[problem.file].decode())
+        write_whole(ROOT / problem.file, files[problem.file])
         print(f"wrote {problem.file}")
     if not problems:
         print("everything is fresh")
