@@ -33,6 +33,7 @@ _COLUMNS: dict[str, dict[str, Any]] = {
     "relative_onset_position": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1},
     "annotation_confidence": _FRACTION,
 }
+_FAMILY = {"contrast_family": {"type": "string", "pattern": "^RDOD[0-9]+-[0-9]{3,}$", "description": "In rows of the expanded release alone."}}
 _NULL, _PRESENT = {"type": "null"}, {"not": {"type": "null"}}
 _NOT_NONE = {"not": {"const": NONE}}
 
@@ -76,7 +77,7 @@ def _record(title: str, properties: dict[str, Any], required: list[str], states:
 
 
 def build_schema() -> dict[str, Any]:
-    """Return the schema (JSON Schema 2020-12) of one typed record of any of the three kinds.
+    """Return the schema (JSON Schema 2020-12) of one typed record of any of the three kinds, of either release.
 
     What one record can't say by itself (onset before the last step, ids within the constraints, one
     prediction for each scenario) is left to the validator.
@@ -91,8 +92,8 @@ def build_schema() -> dict[str, Any]:
         "description": "Typed records: the JSON columns of the CSV files are decoded, blanks are null, ids count from 1.",
         "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in ("labelled", "blind", "prediction")],
         "$defs": {
-            "blind": _record("Model inputs", {column: _COLUMNS[column] for column in blind}, blind, []),
-            "labelled": _record("Labelled case", {column: _COLUMNS[column] for column in labelled}, labelled, [_labels(row) for row in STATE_TABLE]),
+            "blind": _record("Model inputs", {column: _COLUMNS[column] for column in blind} | _FAMILY, blind, []),
+            "labelled": _record("Labelled case", {column: _COLUMNS[column] for column in labelled} | _FAMILY, labelled, [_labels(row) for row in STATE_TABLE]),
             "prediction": _record(
                 "Prediction",
                 {**predicted, "confidence": {**_FRACTION, "type": ["number", "null"]}},

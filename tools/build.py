@@ -23,6 +23,7 @@ from rdod_metric.schema import build_schema
 from rdod_metric.tables import RATIONALE_COLUMNS, Table, read_blind
 from scorer.command import ROOT, VALID, print_findings, run, write_whole
 from scorer.validate import RELEASES, SPLITS, file_entry, validate_labelled
+from tools.audit_tables import RESULTS, audit_results, with_audit_tables
 from tools.card import dataset_infos, front_matter, with_front_matter
 from tools.croissant import croissant
 from tools.typed import Tables, parquet_files, read_tables
@@ -100,10 +101,12 @@ def generated(root: Path) -> dict[str, bytes]:
     parquet = parquet_files(root, tables)
     data = {f"data/{file}.csv": lf_bytes((root / f"data/{file}.csv").read_bytes()) for file in tables} | parquet
     citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    audits = audit_results(root)
     card = (root / "README.md").read_text(encoding="utf-8") if (root / "README.md").is_file() else ""
     return {
         **parquet,
-        "README.md": with_front_matter(card, front_matter(tables)).encode(),
+        RESULTS: as_json(audits),
+        "README.md": with_front_matter(with_audit_tables(card, audits), front_matter(tables)).encode(),
         "dataset_infos.json": as_json(dataset_infos(tables)),
         "croissant.json": as_json(croissant(tables, data, citation)),
         "schema.json": as_json(build_schema()),

@@ -41,8 +41,8 @@ DATASET = Target(
     "",
     re.compile(
         r"README\.md|LICENSE|CITATION\.cff|CHANGELOG\.md|Makefile|requirements\.txt|reasoning_drift_onset_detection\.py"
-        r"|(?:schema|manifest|croissant|dataset_infos)\.json|data/(?:expanded/)?[^/]+\.(?:csv|parquet)|annotations/[^/]+\.csv|docs/.+"
-        r"|baseline/[^/]+\.(?:py|csv)|(?:scorer|tools)/[^/]+\.(?:py|json)|harness/.+|rdod_metric/[^/]+\.(?:py|md|txt|json|csv)"
+        r"|(?:schema|manifest|croissant|dataset_infos|audit)\.json|data/(?:expanded/)?[^/]+\.(?:csv|parquet)|annotations/[^/]+\.csv|docs/.+"
+        r"|baseline/[^/]+\.(?:py|csv|md)|(?:scorer|tools)/[^/]+\.(?:py|json)|harness/.+|rdod_metric/[^/]+\.(?:py|md|txt|json|csv)"
     ),
 )
 """The dataset's repository: the data, and the commands that people run from a clone of it."""
