@@ -453,6 +453,11 @@ def resampling_report(resampling: Resampling, units: int, n: int) -> dict[str, A
     return {"method": f"percentile bootstrap of {drawn}", "unit": unit, "units": units, **resampling._asdict()}
 
 
+def benchmark_name(gold: Iterable[Gold]) -> str:
+    """Return the name of the release whose cases these are, by their ids."""
+    return EXPANDED_NAME if all(contrast_family(case.scenario_id) for case in gold) else BENCHMARK_NAME
+
+
 def score(
     gold: Sequence[Gold],
     predictions: Mapping[str, Prediction],
@@ -499,7 +504,7 @@ def score(
     level = resampling.level if resampling else LEVEL
     return {
         "benchmark": {
-            "name": EXPANDED_NAME if all(contrast_family(case.scenario_id) for case in gold) else BENCHMARK_NAME,
+            "name": benchmark_name(gold),
             "evaluation_type": "structured_reasoning_state",
             "n": len(gold),
             "invalid_predictions": sum(predictions[case.scenario_id].state is None for case in gold),

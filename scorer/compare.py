@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rdod_metric.rules import BENCHMARK_NAME, TARGETS, Gold, Prediction, Problem
+from rdod_metric.rules import TARGETS, Gold, Prediction, Problem
 from rdod_metric.scoring import (
     AGGREGATES,
     COMPONENTS,
@@ -30,6 +30,7 @@ from rdod_metric.scoring import (
     Resampling,
     Watch,
     aggregate,
+    benchmark_name,
     encode,
     interval_report,
     labels_sha256,
@@ -233,7 +234,7 @@ def comparison_report(systems: Sequence[System], gold: Sequence[Gold], compariso
         pairs.append({"first": pair.first.name, "second": pair.second.name, "differences": differences, "mcnemar": tests})
     labels = labels_sha256(gold)
     return {
-        "benchmark": {"name": BENCHMARK_NAME, "n": len(gold), "scorer_version": SCORER_VERSION, "gold_labels_sha256": labels},
+        "benchmark": {"name": benchmark_name(gold), "n": len(gold), "scorer_version": SCORER_VERSION, "gold_labels_sha256": labels},
         "signature": signature(labels, len(gold), resampling),
         "resampling": resampling_report(resampling, resampling_units(gold)[1], len(gold)),
         "alpha": alpha,

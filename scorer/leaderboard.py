@@ -39,7 +39,7 @@ from rdod_metric.scoring import (
 from rdod_metric.tables import Case, read_cases
 from scorer.command import ROOT, VALID, check_output, existing_file, print_findings, run, write_whole
 from scorer.compare import RANKING, compare, distinct_names, new_system, ties
-from scorer.layout import Block, as_html, as_markdown, as_text
+from scorer.layout import Block, as_html, as_markdown, as_text, printable
 from scorer.score import bounds
 from scorer.score import shown as decimal
 
@@ -63,6 +63,7 @@ class Report(NamedTuple):
 
     Attributes:
         name: how the leaderboard calls the system.
+        benchmark: name of the release.
         key: hash of the gold labels and version of the scorer, '' where the report doesn't say.
         n: number of cases.
         invalid: answers that count as wrong on every target.
@@ -73,6 +74,7 @@ class Report(NamedTuple):
     """
 
     name: str
+    benchmark: str
     key: tuple[str, str]
     n: int
     invalid: int
@@ -134,6 +136,7 @@ def read_report(path: Path, name: str) -> tuple[Report | None, list[Problem]]:
             add("invalid-report", f"{section}.{key}", "nothing" if value is UNKNOWN else shown(value), expected)
         return value
 
+    benchmark = field("benchmark", "name", lambda value: isinstance(value, str), "a text")
     share = "a number from 0 to 1, or null"
     n = field("benchmark", "n", lambda value: _is_count(value) and value != 0, "a number of cases")
     invalid = field("benchmark", "invalid_predictions", _is_count, "a number of answers", 0)
@@ -156,7 +159,7 @@ def read_report(path: Path, name: str) -> tuple[Report | None, list[Problem]]:
         problems = [problem._replace(file=str(path)) for problem in problems]
     if problems:
         return None, problems
-    return Report(name, (key[0], key[1]), n, invalid, scores, intervals, report["class_support"], answers if table else None), []
+    return Report(name, benchmark, (key[0], key[1]), n, invalid, scores, intervals, report["class_support"], answers if table else None), []
 
 
 def _answers(table: Sequence[Mapping[str, Any]], problems: list[Problem]) -> tuple[list[Gold], dict[str, Prediction]]:
@@ -252,7 +255,11 @@ def floors(train: Sequence[Case], test: Sequence[Case]) -> list[Report]:
     for name, answer in strategies.items():
         report = scored(answer, Resampling())
         key = report["benchmark"]["gold_labels_sha256"], SCORER_VERSION
-        rows.append(Report(name, key, len(gold), 0, {**report[A], **report[B]}, report["intervals"], report["class_support"], None, floor=True))
+        rows.append(
+            Report(
+                name, report["benchmark"]["name"], key, len(gold), 0, {**report[A], **report[B]}, report["intervals"], report["class_support"], None, floor=True
+            )
+        )
     draws = [scored(random_states(seed)) for seed in range(RANDOM_DRAWS)]
     values = {name: np.array([{**draw[A], **draw[B]}[name] for draw in draws]) for name in ("component_mean", *COMPONENTS, "complete_primary_accuracy")}
     means: dict[str, float | None] = {name: float(drawn.mean()) for name, drawn in values.items()}
@@ -319,7 +326,7 @@ def leaderboard(reports: Sequence[Report]) -> dict[str, Any]:
     }
     if rows:
         labels, version = rows[0].key
-        board["benchmark"] |= {"n": rows[0].n, "scorer_version": version, "gold_labels_sha256": labels}
+        board["benchmark"] |= {"name": printable(rows[0].benchmark), "n": rows[0].n, "scorer_version": version, "gold_labels_sha256": labels}
         board["class_support"] = next((row.support for row in rows if row.answers is not None), rows[-1].support)
         board["resolution_floor"] = resolution_floor(rows[0].n)
     for section, metric in zip((A, B), RANKING, strict=True):

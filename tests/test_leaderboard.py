@@ -96,7 +96,7 @@ def test_a_null_score_comes_last(reports, command):
 
 
 def test_scores_that_differ_in_the_last_digit_are_equal():
-    report = leaderboard.Report("", ("", ""), 1, 0, {"component_mean": 0.3}, {}, {}, None)
+    report = leaderboard.Report("", "", ("", ""), 1, 0, {"component_mean": 0.3}, {}, {}, None)
     rows = [
         report._replace(name="b", scores={"component_mean": 0.1 + 0.2}),
         report._replace(name="a"),
@@ -349,6 +349,7 @@ def without(*keys):
     [
         (without("benchmark"), "benchmark.n"),
         (without("benchmark", "n"), "benchmark.n"),
+        (without("benchmark", "name"), "benchmark.name"),
         (without(A), f"{A}.component_mean"),
         (without(A, "outcome_mode_macro_f1"), f"{A}.outcome_mode_macro_f1"),
         (without(B, "complete_primary_accuracy"), f"{B}.complete_primary_accuracy"),
