@@ -11,7 +11,7 @@ run: $(VENV)/run.stamp  ## baseline -> validate -> score on the blind test
 	$(BIN)/python scorer/score.py data/test.csv results/predictions.csv --output results/score_report.json
 
 test: $(VENV)/dev.stamp  ## the test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope
 
 check: lint types fresh audit cff test labelling harness matrix  ## what CI runs
 

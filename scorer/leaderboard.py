@@ -12,7 +12,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +51,9 @@ TITLES = {
     B: "Leaderboard B: complete reasoning state (can it reconstruct the whole?)",
 }
 """What the two tables ask."""
+
+RELEASES = ("data", "data/expanded")
+"""Folders of the repository's releases."""
 
 FLOOR = "floor"
 """Stands in the place of a rank where a row is no system but something to measure systems against."""
@@ -201,10 +204,10 @@ def rescored(report: Report) -> tuple[Report, str]:
     return report._replace(intervals=again["intervals"]), f"its table of cases gives another {', '.join(wrong)} than it states" if wrong else ""
 
 
-def comparable(reports: Sequence[Report], official: str) -> tuple[list[Report], dict[str, str]]:
+def comparable(reports: Sequence[Report], official: Collection[str]) -> tuple[list[Report], dict[str, str]]:
     """Return the largest set of reports on the same labels by the same scorer, and for each of the others why it is left out.
 
-    Of sets of one size that on the labels with the hash `official` is taken, then that of this scorer.
+    Of sets of one size one on labels whose hash is `official` is taken, then one of this scorer.
     """
     left_out: dict[str, str] = {}
     sound: list[Report] = []
@@ -217,7 +220,7 @@ def comparable(reports: Sequence[Report], official: str) -> tuple[list[Report], 
         else:
             sound.append(again)
     sizes = Counter(report.key for report in sound)
-    key = max(sizes, key=lambda key: (sizes[key], key[0] == official, key[1] == SCORER_VERSION, key), default=("", ""))
+    key = max(sizes, key=lambda key: (sizes[key], key[0] in official, key[1] == SCORER_VERSION, key), default=("", ""))
     for report in sound:
         reasons = []
         if report.key[0] != key[0]:
@@ -267,10 +270,10 @@ def floors(train: Sequence[Case], test: Sequence[Case]) -> list[Report]:
     return [*rows, rows[0]._replace(name="random", scores=means, intervals=spread)]
 
 
-def release_floors() -> list[Report]:
-    """Return the floors on this repository's test split; none where its files can't be read."""
+def release_floors(folder: str = RELEASES[0]) -> list[Report]:
+    """Return the floors on the test split of one of this repository's releases; none where its files can't be read."""
     try:
-        splits = [read_cases(ROOT / f"data/{split}.csv") for split in ("train", "test")]
+        splits = [read_cases(ROOT / folder / f"{split}.csv") for split in ("train", "test")]
     except OSError:
         return []
     return [] if any(problems for _, problems in splits) else floors(*(cases for cases, _ in splits))
@@ -310,14 +313,14 @@ def ranked(rows: Sequence[Report], metric: str) -> list[tuple[int | None, Report
 
 def leaderboard(reports: Sequence[Report]) -> dict[str, Any]:
     """Return both leaderboards of reports as plain values: the same for every order of the reports."""
-    known = release_floors()
-    official = known[0].key[0] if known else ""
-    chosen, left_out = comparable(sorted(reports, key=lambda report: report.name), official)
-    beside = [row for row in known if not chosen or row.key == chosen[0].key]
+    known = [row for folder in RELEASES for row in release_floors(folder)]
+    chosen, left_out = comparable(sorted(reports, key=lambda report: report.name), {row.key[0] for row in known})
+    labels, version = chosen[0].key if chosen else known[0].key if known else ("", SCORER_VERSION)
+    beside = [row for row in known if row.key == (labels, version)]
     rows = [*chosen, *beside]
     letters = tie_letters(chosen)
     board: dict[str, Any] = {
-        "benchmark": {"name": BENCHMARK_NAME, "n": 0, "scorer_version": SCORER_VERSION, "gold_labels_sha256": official},
+        "benchmark": {"name": BENCHMARK_NAME, "n": 0, "scorer_version": version, "gold_labels_sha256": labels},
         "resampling": Resampling()._asdict(),
         "class_support": {},
         "floors_available": bool(beside),
@@ -325,8 +328,7 @@ def leaderboard(reports: Sequence[Report]) -> dict[str, Any]:
         "not_comparable": [{"system": name, "reason": left_out[name]} for name in sorted(left_out)],
     }
     if rows:
-        labels, version = rows[0].key
-        board["benchmark"] |= {"name": printable(rows[0].benchmark), "n": rows[0].n, "scorer_version": version, "gold_labels_sha256": labels}
+        board["benchmark"] |= {"name": printable(rows[0].benchmark), "n": rows[0].n}
         board["class_support"] = next((row.support for row in rows if row.answers is not None), rows[-1].support)
         board["resolution_floor"] = resolution_floor(rows[0].n)
     for section, metric in zip((A, B), RANKING, strict=True):
@@ -381,8 +383,10 @@ def blocks(board: Mapping[str, Any]) -> list[Block]:
     ]
     if "resolution_floor" in board:
         head.append(board["resolution_floor"]["meaning"])
-    if not board["floors_available"]:
-        head.append("The floors (majority, random, constant, heuristic) are not available: this gold is not the repository's test split.")
+    if board["floors_available"]:
+        head.append(f"Floors have no rank. The random one is the mean over {RANDOM_DRAWS} seeds, and its interval holds the middle {LEVEL:.0%} of them.")
+    else:
+        head.append("The floors (majority, random, constant, heuristic) are not available: this gold is no test split of the repository.")
     if board["unverified"]:
         head.append("Without a table of cases, so that the scores could not be computed anew: " + ", ".join(board["unverified"]) + ".")
     found = [Block(benchmark["name"], notes=head)]

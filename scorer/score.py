@@ -92,7 +92,9 @@ def _wrong_cases(report: Mapping[str, Any]) -> Iterator[str]:
     wrong = n - report["leaderboard_b_complete_reasoning_state"]["ladder"][TARGETS[-1]]
     yield f"Cases not completely right: {wrong} of {n}" + ("" if report["prediction_table"] else " (named with --table)")
     for row in report["prediction_table"]:
-        if not row["complete_primary_correct"]:
+        if row["predicted_outcome_mode"] is None:
+            yield f"  {row['scenario_id']}  no valid answer"
+        elif not row["complete_primary_correct"]:
             fields = [
                 f"{target}: {_value(row[f'predicted_{target}'])} for {_value(row[f'gold_{target}'])}" for target in TARGETS if not row[f"{target}_correct"]
             ]

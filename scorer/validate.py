@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rdod_metric.rules import EXPANDED_VERSION, INPUT_COLUMNS, VERSION, Gold, Problem, Scenario, contrast_family, lf_bytes, text_sha256
 from rdod_metric.schema import build_schema
-from rdod_metric.tables import Case, Row, read_blind, read_cases, read_predictions, read_rationales
+from rdod_metric.tables import Case, Row, read_blind, read_cases, read_gold, read_predictions, read_rationales
 from scorer.command import ROOT, Unable, existing_file, print_findings, run
 from scorer.families import family_problems, stray_problems
 
@@ -145,8 +145,8 @@ def validate_labelled(paths: Sequence[Path]) -> list[Problem]:
 
 def validate_predictions(path: Path, gold_path: Path) -> list[Problem]:
     """Return the problems of a gold file or, if it has none, those of the predictions for it."""
-    cases, problems = read_cases(gold_path)
-    return problems or read_predictions(path, gold_by_id(cases)).problems
+    gold, _, problems = read_gold(gold_path)
+    return problems or read_predictions(path, gold).problems
 
 
 def gold_by_id(cases: Iterable[Case]) -> dict[str, Gold]:

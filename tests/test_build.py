@@ -23,7 +23,7 @@ from tools.build import CANARY
 from tools.card import with_front_matter
 from tools.typed import FILES
 
-GENERATED = ("README.md", "dataset_infos.json", "croissant.json", "manifest.json")
+GENERATED = ("README.md", "audit.json", "dataset_infos.json", "croissant.json", "manifest.json")
 """What changes with the rows of any split, beside its Parquet file."""
 
 INPUTS = ["scenario_id", "domain", "task", "constraints", "trajectory"]

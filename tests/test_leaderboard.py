@@ -10,6 +10,7 @@ from samples import GOLD, PREDICTIONS, columns, csv_bytes, edited, read_rows
 
 from baseline.baseline import random_states
 from rdod_metric import scoring
+from rdod_metric.rules import EXPANDED_NAME
 from rdod_metric.scoring import score
 from rdod_metric.tables import read_cases, read_gold, read_predictions
 from scorer import leaderboard
@@ -261,6 +262,16 @@ def test_the_random_floor_is_the_mean_of_many_draws(official, command):
     for section, metric in ((A, "component_mean"), (B, "complete_primary_accuracy")):
         (row,) = (row for row in board[section]["rows"] if row["system"] == "random")
         assert row[metric] == pytest.approx(sum(draw[section][metric] for draw in draws) / len(draws), abs=1e-12)
+
+
+def test_the_expanded_release_has_floors_of_its_own(tmp_path, command):
+    test, train = ROOT / "data/expanded/test.csv", ROOT / "data/expanded/train.csv"
+    assert command("baseline/baseline.py", test.with_name("test_blind.csv"), "mine.csv", "--strategy", "majority", "--train", train).status == 0
+    assert command("scorer/score.py", test, "mine.csv", "--output", "mine.json").status == 0
+    board = board_of(command, tmp_path / "mine.json")
+    assert board["benchmark"]["name"] == EXPANDED_NAME
+    mine, floor = ([row["component_mean"] for row in board[A]["rows"] if row["system"] == name] for name in ("mine", "majority"))
+    assert mine == floor
 
 
 def test_other_gold_has_no_floors_and_says_so(reports, command):

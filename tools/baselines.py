@@ -21,12 +21,13 @@ from rdod_metric.rules import TARGETS, Gold, Prediction, Problem, Scenario
 from rdod_metric.scoring import COMPONENTS, Resampling, score
 from rdod_metric.tables import read_cases
 from scorer.command import ROOT, VALID, print_findings, run, write_whole
+from scorer.leaderboard import RANDOM_DRAWS
 from scorer.validate import RELEASES
 
 PAGE = "baseline/README.md"
 """The file that is generated."""
 
-SEEDS = 1000
+SEEDS = RANDOM_DRAWS
 """Seeds over which the random baseline is averaged: one draw on twelve cases says nothing."""
 
 _A, _B = "leaderboard_a_component_capability", "leaderboard_b_complete_reasoning_state"
