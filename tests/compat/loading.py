@@ -10,6 +10,7 @@ nothing of the project but the builder.
 import csv
 import itertools
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -104,9 +105,11 @@ def check_split(file, loaded, root):
         assert json.dumps(row) == json.dumps(wanted), (file, row, wanted)  # unlike ==, tells 1 from 1.0
 
 
-def check_all(load, root):
-    """Check every config that a function of a config's name and the streaming flag loads."""
+def check_all(load, root, largest=math.inf):
+    """Check every config that a function of a config's name and the streaming flag loads; files of more bytes than `largest` are not streamed."""
     for (config, files), streaming in itertools.product(CONFIGS.items(), (False, True)):
+        if streaming and any((root / f"data/{file}.parquet").stat().st_size > largest for file in files):
+            continue
         loaded = load(config, streaming)
         assert list(loaded) == [split_of(file) for file in files], (config, list(loaded))
         for file in files:
@@ -138,9 +141,9 @@ def from_builder(builder_class, **options):
     return load
 
 
-def check_repository(path, root):
+def check_repository(path, root, largest=math.inf):
     """Check every config, the default without a name, and single splits asked for."""
-    check_all(from_repository(path), root)
+    check_all(from_repository(path), root, largest)
     for arguments, options in itertools.product(((), ("test",)), ({}, {"streaming": True})):
         check_split("test", datasets.load_dataset(path, *arguments, split="test", **options), root)
 
@@ -162,7 +165,8 @@ def check_default(root, builder_class):
 
 def check_hub(root, builder_class):
     """Check the repository's id, and the builder on a revision of it."""
-    check_repository(REPO_ID, root)
+    # olah answers a request for a part of a local file with the whole of it: only what is read in one piece can be streamed from it
+    check_repository(REPO_ID, root, largest=1 << 16)
     check_all(from_builder(builder_class, base_path=f"hf://datasets/{REPO_ID}@main"), root)
 
 
