@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rdod_metric.rules import lf_bytes
-from scorer import audit
 from scorer.validate import RELEASES, Release
 
 RESULTS = "audit.json"
@@ -53,6 +52,8 @@ def _digest(root: Path, release: Release) -> str:
 
 
 def _measured(root: Path, release: Release) -> dict[str, Any]:
+    from scorer import audit  # slow to import, with libraries that publishing doesn't need: only where something has changed
+
     files, _ = audit.read_files([str(root / name) for name in release.labelled])
     report = audit.audit(files)
     failing = [f"{check.name} [{check.scope}]" for check in report.checks if not check.passed]
