@@ -227,7 +227,7 @@ class Table:
                 row.cells[column] = UNKNOWN
 
 
-def _read_id(table: Table, row: Row, seen: dict[str, Any]) -> str | None:
+def read_id(table: Table, row: Row, seen: dict[str, Any]) -> str | None:
     """Return a row's scenario id, noting a missing or repeated one; None if it can't be used."""
     problems: list[Problem] = []
     cell = attempt(problems, parse_text, row.cells["scenario_id"], "scenario_id")
@@ -247,7 +247,7 @@ def _read_id(table: Table, row: Row, seen: dict[str, Any]) -> str | None:
 def _labelled_rows(table: Table, watch: Watch) -> Iterator[Case]:
     seen: dict[str, int] = {}
     for row in watch(table.rows()):
-        scenario_id = _read_id(table, row, seen) or ""
+        scenario_id = read_id(table, row, seen) or ""
         problems: list[Problem] = []
         plain = scenario_id and scenario_id == row.cells["scenario_id"]  # as nearly always: then nothing has to be put right
         scenario, gold = parse_labelled(row.cells if plain else {**row.cells, "scenario_id": UNKNOWN}, problems)
@@ -291,7 +291,7 @@ def read_blind(path: Path, name: str = "") -> tuple[list[tuple[Row, Scenario]], 
     rows: list[tuple[Row, Scenario]] = []
     seen: dict[str, int] = {}
     for row in table.rows():
-        scenario_id = _read_id(table, row, seen) or ""
+        scenario_id = read_id(table, row, seen) or ""
         problems: list[Problem] = []
         scenario = parse_scenario({**row.cells, "scenario_id": UNKNOWN}, problems)
         for problem in problems:
@@ -342,7 +342,7 @@ def read_predictions(path: Path, gold: Mapping[str, Gold], name: str = "", inval
     seen: dict[str, int] = {}
     targets = operator.itemgetter(*PREDICTION_COLUMNS[1:])
     for row in watch(table.rows()):
-        scenario_id = _read_id(table, row, seen)
+        scenario_id = read_id(table, row, seen)
         case = gold.get(scenario_id) if scenario_id is not None else None
         if scenario_id is not None and case is None:
             table.add(unknown_scenario(scenario_id, gold), row.line)
@@ -370,7 +370,7 @@ def read_rationales(path: Path, scenario_ids: Iterable[str], name: str = "") -> 
     seen: dict[str, int] = {}
     wanted = dict.fromkeys(scenario_ids)
     for row in table.rows():
-        scenario_id = _read_id(table, row, seen)
+        scenario_id = read_id(table, row, seen)
         if scenario_id is not None and scenario_id not in wanted:
             table.add(unknown_scenario(scenario_id, wanted)._replace(expected="the id of a labelled row"), row.line)
         problems: list[Problem] = []

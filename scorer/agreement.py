@@ -44,8 +44,7 @@ from rdod_metric.rules import (
     unknown_scenario,
 )
 from rdod_metric.scoring import LEVEL, Interval, percentile_interval, score
-from rdod_metric.tables import Case, Table, read_cases
-from rdod_metric.tables import _read_id as read_id
+from rdod_metric.tables import Case, Table, read_cases, read_id
 from scorer.command import VALID, Unable, check_output, existing_file, print_findings, run, write_whole
 from scorer.validate import gold_by_id
 

@@ -23,7 +23,7 @@ from baseline.baseline import fitted
 from rdod_metric.rules import STATE_TABLE, Prediction, State, contrast_family
 from rdod_metric.scoring import COMPONENTS, score
 from rdod_metric.tables import Case, read_cases
-from scorer.audit_checks import THIRDS, TOGETHER, AuditCase, Grid, Measure, Section, audit_cases, coverage, length, position, scopes, twins, words
+from scorer.audit_checks import TOGETHER, AuditCase, Grid, Measure, Section, audit_cases, coverage, length, position, scopes, twins, words
 from scorer.audit_probes import (
     PARTIAL_VIEWS,
     TARGETS,
@@ -42,6 +42,7 @@ from scorer.audit_probes import (
 )
 from scorer.command import FINDINGS, VALID, Unable, check_output, existing_file, print_findings, run, write_whole
 from scorer.leaderboard import floors as baseline_floors
+from scorer.strata import THIRDS
 from scorer.validate import overlap_problems
 
 THRESHOLDS = Path(__file__).with_name("audit_thresholds.json")

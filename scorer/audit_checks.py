@@ -20,6 +20,7 @@ from statsmodels.stats.multitest import multipletests
 
 from rdod_metric.rules import NONE, OUTCOME_MODES, VOCABULARIES, Scenario, State, contrast_family, parse_constraint_text, parse_whole_number
 from rdod_metric.tables import Case
+from scorer.strata import THIRDS, third
 
 TOGETHER = "together"
 """Name of the scope that holds all files."""
@@ -29,9 +30,6 @@ TARGET_VOCABULARIES = ("outcome_mode", "mechanism_family", "repair_outcome", "co
 
 LENGTHS = {"short (to 4)": (1, 4), "medium (5 to 7)": (5, 7), "long (from 8)": (8, 10**9)}
 """Classes of trajectory length, in steps."""
-
-THIRDS = ("early", "middle", "late")
-"""Places of an onset: step <= length / 3, up to 2 * length / 3, and beyond."""
 
 CERTAINTY = re.compile(
     r"\b(clear(?:ly)?|therefore|hence|must|certain(?:ly)?|definite(?:ly)?|obvious(?:ly)?|plainly|confirm(?:s|ed)?|prove[sdn]?|undoubtedly"
@@ -174,15 +172,6 @@ def scopes(cases: Sequence[AuditCase]) -> dict[str, list[AuditCase]]:
 def drifting(cases: Iterable[AuditCase]) -> list[tuple[AuditCase, int]]:
     """Return the cases with an onset, and the onset."""
     return [(case, case.state.first_drift_step) for case in cases if case.state.first_drift_step is not None]
-
-
-def third(step: int, length: int) -> str:
-    """Return the third of its trajectory that a step lies in.
-
-    >>> [third(step, 6) for step in (1, 2, 3, 4, 5, 6)]
-    ['early', 'early', 'middle', 'middle', 'late', 'late']
-    """
-    return THIRDS[(3 * step > length) + (3 * step > 2 * length)]
 
 
 def length_class(steps: int) -> str:

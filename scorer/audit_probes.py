@@ -30,7 +30,8 @@ from sklearn.preprocessing import KernelCenterer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from rdod_metric.rules import OUTCOME_MODES, Scenario
-from scorer.audit_checks import CERTAINTY, HEDGES, TOGETHER, TOKEN, AuditCase, Grid, Measure, Section, drifting, ids, third
+from scorer.audit_checks import CERTAINTY, HEDGES, TOGETHER, TOKEN, AuditCase, Grid, Measure, Section, drifting, ids
+from scorer.strata import third
 
 SEED = 0
 """Seed of all shuffling: the same data give the same audit."""

@@ -30,13 +30,22 @@ def length_class(steps: int) -> str:
     return next(name for name, (first, last) in LENGTHS.items() if steps >= first and (last is None or steps <= last))
 
 
+def third(step: int, steps: int) -> str:
+    """Return the third of its trajectory that a step lies in.
+
+    >>> [third(step, 6) for step in (1, 2, 3, 4, 5, 6)]
+    ['early', 'early', 'middle', 'middle', 'late', 'late']
+    """
+    return THIRDS[(3 * step > steps) + (3 * step > 2 * steps)]
+
+
 def onset_third(onset: int | None, steps: int) -> str:
     """Return the third of the trajectory that an onset lies in, or `NO_ONSET`.
 
     >>> [onset_third(onset, 6) for onset in (2, 3, 4, 5, None)]
     ['early', 'middle', 'middle', 'late', 'no onset']
     """
-    return NO_ONSET if onset is None else THIRDS[(3 * onset > steps) + (3 * onset > 2 * steps)]
+    return NO_ONSET if onset is None else third(onset, steps)
 
 
 @functools.lru_cache(maxsize=1)

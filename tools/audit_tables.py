@@ -18,6 +18,7 @@ _SOURCES = (
     "scorer/audit_probes.py",
     "scorer/audit_thresholds.json",
     "scorer/leaderboard.py",
+    "scorer/strata.py",
     "baseline/baseline.py",
     "rdod_metric/scoring.py",
 )

@@ -14,33 +14,12 @@ from harness.parse import parse
 from harness.prompt import INSTRUCTIONS, answer_text, case_text, order_examples
 from harness.records import ROOT, case_of, example_of, load_rows
 from rdod_metric.rules import Gold, Prediction, State
-from rdod_metric.scoring import score
+from rdod_metric.scoring import AGGREGATES, score
 
 SEED = 0
 """Seed of the order of examples."""
 
-METRICS = (
-    "component_mean",
-    "outcome_mode_macro_f1",
-    "exact_onset_accuracy",
-    "mechanism_family_macro_f1",
-    "repair_outcome_macro_f1",
-    "complete_primary_accuracy",
-    "within_one_onset_accuracy",
-    "mean_absolute_onset_error",
-    "residual_constraint_exact_accuracy",
-    "expected_calibration_error",
-    "confidence_coverage",
-    "brier_score",
-    "drift_case_accuracy",
-    "no_drift_case_accuracy",
-    "drift_detection_harmonic_mean",
-    "false_alarm_rate",
-    "mean_onset_shift",
-    "contrast_consistency",
-    "minimal_pair_accuracy",
-    "invalid_predictions",
-)
+METRICS = (*AGGREGATES, "invalid_predictions")
 """What rdod.yaml lists: every aggregate of a report, and the count of answers that could not be used."""
 
 Doc = Mapping[str, Any]
